@@ -1,8 +1,8 @@
 //! A growing batch of kept documents with provisional token ids.
 
-use super::lexicon::{BOS, EOS, FIRST, Lexicon, Words};
+use super::lexicon::{BOS, EOS, Lexicon, Words};
 use super::options::{DocumentRule, Options, PartOf};
-use super::provisional_ids::ProvisionalIds;
+use super::provisional_ids::{BLOCK, ProvisionalIds};
 #[cfg(feature = "huggingface")]
 use super::tokenizer::MAX_DOCUMENT_BYTES;
 use super::tokenizer::{Class, MAX_TOKEN_BYTES, TakeRange, Tokenizer};
@@ -99,7 +99,7 @@ impl Chunk {
     /// Whether the tokens are all those that the lexicon has numbered, without start and end tokens. Then they need not be looked
     /// at to find out which occur.
     pub(crate) fn has_all_numbered(&self) -> bool {
-        self.lexicon.is_interned() && self.tokens.has_all() && !self.tokens.run().has_below(FIRST as u8)
+        self.lexicon.is_interned() && self.tokens.has_all() && !self.window.bos && !self.window.eos
     }
 
     /// The memory that this chunk holds and that sorting it will take, in bytes.
@@ -409,11 +409,21 @@ impl Chunk {
             });
             return (longest, done);
         }
-        let room = self.room();
-        let (words, tokens) = (self.lexicon.words(), &mut self.tokens);
-        let mut taker = WordTaker { text: text.as_bytes(), words, tokens, room, longest: 0 };
-        let done = tokenizer.ranges(text, last, &mut taker);
-        (taker.longest, done)
+        let (mut longest, mut done) = (0, 0);
+        loop {
+            // As many as are packed at a time.
+            let room = self.room().min(BLOCK);
+            let rest = &text[done..];
+            let (words, tokens) = (self.lexicon.words(), &mut self.tokens);
+            let mut taker = WordTaker { text: rest.as_bytes(), words, tokens, room, longest };
+            done += tokenizer.ranges(rest, last, &mut taker);
+            longest = taker.longest;
+            let is_over = taker.room > 0;
+            self.tokens.pack_many();
+            if is_over || self.is_full() {
+                return (longest, done);
+            }
+        }
     }
 
     /// Takes the tokens of `text`, and counts those beyond the window; returns the number of bytes processed.

@@ -4,7 +4,7 @@ use super::chunk::Chunk;
 use super::lexicon::FIRST;
 use super::provisional_ids::IdRun;
 use super::stored_documents::StoredDocuments;
-use super::vocabulary::Vocabulary;
+use super::vocabulary::{Alphabet, Listed, Vocabulary};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -44,27 +44,31 @@ impl Documents {
     /// The tokens that occur here or in documents that were stored before, and for each chunk the map from its provisional ids to
     /// their ids.
     pub(crate) fn alphabet(&self, stored: Option<&StoredDocuments>) -> (Vocabulary, Vec<Vec<u32>>) {
-        let parts: Vec<(Vocabulary, Vec<u32>)> = self
+        let lists: Vec<(usize, Vec<Listed>)> = self
             .chunks
             .par_iter()
             .enumerate()
             .map(|(i, chunk)| {
+                let size = chunk.lexicon.size(&chunk.tokens);
                 if stored.is_none() && chunk.has_all_numbered() {
-                    let size = chunk.lexicon.size(&chunk.tokens) as u32;
-                    return chunk.lexicon.vocabulary(size, |id| (id >= FIRST).then_some(0));
+                    return (size, chunk.lexicon.listed(i as u32, FIRST..size as u32));
                 }
                 let mut seen = stored.map_or_else(Vec::new, |stored| stored.seen(i).to_vec());
-                let size = chunk.lexicon.size(&chunk.tokens).max(seen.len());
+                let size = size.max(seen.len());
                 seen.resize(size, false);
                 chunk.tokens.run().mark(&mut seen);
-                chunk.lexicon.vocabulary(size as u32, |id| seen[id as usize].then_some(0))
+                (size, chunk.lexicon.listed(i as u32, (0..size as u32).filter(|&id| seen[id as usize])))
             })
             .collect();
-        let (union, maps) = Vocabulary::union(&parts.iter().map(|(part, _)| part).collect::<Vec<_>>());
-        let compose = |((_, own), union): ((_, Vec<u32>), Vec<u32>)| {
-            own.into_iter().map(|id| union.get(id as usize).copied().unwrap_or(0)).collect()
-        };
-        (union, parts.into_iter().zip(maps).map(compose).collect())
+        let alphabet = self.chunks.first().map_or(Alphabet::Word, |chunk| chunk.lexicon.alphabet());
+        let (mut maps, lists): (Vec<Vec<u32>>, _) =
+            lists.into_iter().map(|(size, listed)| (vec![0; size], listed)).unzip();
+        let key = |chunk: u32, id: u32| self.chunks[chunk as usize].lexicon.key(id);
+        let union = Vocabulary::merged(alphabet, lists, &key, |new, same| {
+            same.iter().for_each(|&(_, chunk, id)| maps[chunk as usize][id as usize] = new);
+            0
+        });
+        (union, maps)
     }
 
     /// The documents, in the order of the input, as runs of documents of one chunk.

@@ -5,7 +5,7 @@
 
 use super::provisional_ids::ProvisionalIds;
 use super::short_words::ShortWords;
-use super::vocabulary::{Alphabet, Arena, Beginning, Key, Vocabulary};
+use super::vocabulary::{Alphabet, Arena, Key, Listed, Vocabulary};
 use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
@@ -105,7 +105,7 @@ impl Lexicon {
     }
 
     /// Returns the token of a provisional id.
-    fn key(&self, id: u32) -> Key<'_> {
+    pub(crate) fn key(&self, id: u32) -> Key<'_> {
         match (id, self) {
             (BOS, _) => Key::Bos,
             (EOS, _) => Key::Eos,
@@ -118,16 +118,21 @@ impl Lexicon {
     /// Returns the vocabulary of the provisional ids that have `marks`, and the map from provisional ids below `end` to
     /// its ids (0 for those that do not occur).
     pub(crate) fn vocabulary(&self, end: u32, marks: impl Fn(u32) -> Option<u8>) -> (Vocabulary, Vec<u32>) {
-        let found = (0..end).filter(|&id| marks(id).is_some());
-        let mut present: Vec<(Beginning, u32)> = found.map(|id| (self.key(id).beginning(), id)).collect();
-        present.sort_unstable_by(|a, b| Key::order((a.0, b.0), || (self.key(a.1), self.key(b.1))));
-        let mut vocabulary = Vocabulary::new(self.alphabet());
+        let listed = self.listed(0, (0..end).filter(|&id| marks(id).is_some()));
         let mut map = vec![0; end as usize];
-        for (rank, &(_, id)) in (0..).zip(&present) {
-            vocabulary.append(self.key(id), marks(id).unwrap_or(0));
-            map[id as usize] = rank;
-        }
+        let vocabulary =
+            Vocabulary::merged(self.alphabet(), vec![listed], &|_, id| self.key(id), |rank, same| {
+                map[same[0].2 as usize] = rank;
+                marks(same[0].2).unwrap_or(0)
+            });
         (vocabulary, map)
+    }
+
+    /// Provisional ids in the order of their tokens, as the elements of a list with this number.
+    pub(crate) fn listed(&self, list: u32, ids: impl Iterator<Item = u32>) -> Vec<Listed> {
+        let mut listed: Vec<Listed> = ids.map(|id| (self.key(id).beginning(), list, id)).collect();
+        listed.sort_unstable_by(|a, b| Key::order((a.0, b.0), || (self.key(a.2), self.key(b.2))));
+        listed
     }
 
     /// Returns the memory held, in bytes.

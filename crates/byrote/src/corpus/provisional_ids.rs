@@ -1,15 +1,15 @@
 //! The provisional ids of a chunk, end to end.
 //!
 //! A text whose windows are counted is kept whole until its vocabulary is known, and what takes longest in reading it is that the
-//! system clears the memory that its ids are written to. So ids are packed after every part of a text: one byte each while none is larger, then
+//! system clears the memory that its ids are written to. So ids are packed from time to time: one byte each while none is larger, then
 //! two bytes, with a list of those that need more. Ids are given in the order in which tokens are met, so large ones are rare tokens.
 //! Packing stops when the list would take as much memory as it saves.
 
 use crate::num::huge_pages;
 use std::ops::Range;
 
-/// The number of new ids from which packing is worth while.
-const BLOCK: usize = 1 << 15;
+/// The number of new ids from which packing is worth while; so many still are in the fastest caches.
+pub(crate) const BLOCK: usize = 1 << 15;
 
 /// The most ids for which room is made at a time when there are many: in one step into huge pages.
 const MANY: usize = 1 << 21;
@@ -109,19 +109,6 @@ impl<'a> IdRun<'a> {
                 larger.iter().for_each(|&(_, id)| seen[id as usize] = true);
             }
             Self::Wide(ids) => ids.iter().for_each(|&id| seen[id as usize] = true),
-        }
-    }
-
-    /// Whether an id below `limit` occurs, which takes less time than marking.
-    pub(crate) fn has_below(self, limit: u8) -> bool {
-        fn any<T: Copy + Ord>(ids: &[T], limit: T) -> bool {
-            // Without an early end the compiler compares many at once.
-            ids.chunks(1 << 12).any(|ids| ids.iter().fold(false, |any, &id| any | (id < limit)))
-        }
-        match self {
-            Self::Byte(ids) => any(ids, limit),
-            Self::Short { ids, .. } => any(ids, limit.into()),
-            Self::Wide(ids) => any(ids, limit.into()),
         }
     }
 
@@ -380,7 +367,6 @@ mod tests {
             let mut seen = vec![false; (1 << 16) + 2];
             run.mark(&mut seen);
             prop_assert!((0..).zip(&seen).all(|(id, &seen)| seen == expect.contains(&id)));
-            prop_assert!([1, 2, 100].iter().all(|&n| run.has_below(n) == expect.iter().any(|&id| id < n.into())));
             prop_assert_eq!(ids.has_all(), !has_lost);
         }
     }

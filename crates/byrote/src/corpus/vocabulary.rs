@@ -6,6 +6,8 @@
 
 use super::tokenizer::TokenizerJson;
 use crate::num::hash::Fnv;
+use crate::num::huge_pages;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
@@ -378,36 +380,72 @@ impl Vocabulary {
     /// Returns the union of several vocabularies of one alphabet, and for each of them the map from its ids to the
     /// union's. The maps are increasing, so anything sorted by a part's ids is also sorted by the union's.
     pub fn union(parts: &[&Vocabulary]) -> (Vocabulary, Vec<Vec<u32>>) {
-        type Token = (Beginning, u32, u32);
-        let mut all: Vec<Token> = Vec::with_capacity(parts.iter().map(|p| p.len()).sum());
-        for (part, vocabulary) in parts.iter().enumerate() {
-            all.extend(vocabulary.keys().zip(0..).map(|(key, id)| (key.beginning(), part as u32, id)));
-        }
-        let key = |&(_, part, id): &Token| parts[part as usize].key(id);
-        let order = |a: &Token, b: &Token| Key::order((a.0, b.0), || (key(a), key(b)));
-        all.sort_by(order); // Stable: it merges the sorted parts instead of sorting them anew.
-        let mut union = Vocabulary::new(parts.first().map_or(Alphabet::Word, |p| p.alphabet));
+        let key = |part: u32, id: u32| parts[part as usize].key(id);
+        let lists = parts.par_iter().enumerate().map(|(part, vocabulary)| {
+            vocabulary.keys().zip(0..).map(|(key, id)| (key.beginning(), part as u32, id)).collect()
+        });
         let mut maps: Vec<Vec<u32>> = parts.iter().map(|p| vec![0; p.len()]).collect();
         let with_names = parts.iter().any(|p| p.has_names());
         let mut names = Arena::default();
-        for group in all.chunk_by(|a, b| order(a, b).is_eq()) {
-            let marks = group.iter().fold(0, |m, &(_, p, id)| m | parts[p as usize].marks[id as usize]);
-            let (id, key) = (union.len() as u32, key(&group[0]));
-            let appended = union.append(key, marks);
-            debug_assert!(appended, "parts of one union share an alphabet");
-            for &(_, p, local) in group {
-                maps[p as usize][local as usize] = id;
-            }
-            if with_names && matches!(key, Key::Symbol(_)) {
-                let name = group.iter().find_map(|&(_, p, local)| parts[p as usize].name(local));
+        let alphabet = parts.first().map_or(Alphabet::Word, |p| p.alphabet);
+        let mut union = Self::merged(alphabet, lists.collect(), &key, |new, same| {
+            same.iter().for_each(|&(_, part, id)| maps[part as usize][id as usize] = new);
+            if with_names && matches!(key(same[0].1, same[0].2), Key::Symbol(_)) {
+                let name = same.iter().find_map(|&(_, part, id)| parts[part as usize].name(id));
                 names.push(name.unwrap_or(b"?"));
             }
-        }
+            same.iter().fold(0, |marks, &(_, part, id)| marks | parts[part as usize].marks[id as usize])
+        });
         if with_names {
             union.names = Some(names);
         }
         (union, maps)
     }
+
+    /// The vocabulary of sorted lists of tokens. `place` receives the id of each token and the elements of the lists that are this token,
+    /// and returns its marks.
+    pub(crate) fn merged<'k>(
+        alphabet: Alphabet,
+        lists: Vec<Vec<Listed>>,
+        key: &(impl Fn(u32, u32) -> Key<'k> + Sync),
+        mut place: impl FnMut(u32, &[Listed]) -> u8,
+    ) -> Vocabulary {
+        let order = |a: &Listed, b: &Listed| Key::order((a.0, b.0), || (key(a.1, a.2), key(b.1, b.2)));
+        let mut vocabulary = Vocabulary::new(alphabet);
+        for same in merge(lists, &order).chunk_by(|a, b| order(a, b).is_eq()) {
+            let marks = place(vocabulary.len() as u32, same);
+            let appended = vocabulary.append(key(same[0].1, same[0].2), marks);
+            debug_assert!(appended, "the tokens of all lists have one alphabet");
+        }
+        vocabulary
+    }
+}
+
+/// A token in one of several lists: how it begins, the list, and its id there.
+pub(crate) type Listed = (Beginning, u32, u32);
+
+/// Merges sorted lists, in parallel; of equal tokens the one of the first list comes first.
+fn merge(mut lists: Vec<Vec<Listed>>, order: &(impl Fn(&Listed, &Listed) -> Ordering + Sync)) -> Vec<Listed> {
+    if lists.len() < 2 {
+        return lists.pop().unwrap_or_default();
+    }
+    let others = lists.split_off(lists.len() / 2);
+    let (a, b) = rayon::join(|| merge(lists, order), || merge(others, order));
+    let (mut a, mut b) = (&a[..], &b[..]);
+    let mut out = Vec::new();
+    huge_pages::reserve(&mut out, a.len() + b.len());
+    while let ([first, a_rest @ ..], [other, b_rest @ ..]) = (a, b) {
+        if order(first, other).is_le() {
+            out.push(*first);
+            a = a_rest;
+        } else {
+            out.push(*other);
+            b = b_rest;
+        }
+    }
+    out.extend_from_slice(a);
+    out.extend_from_slice(b);
+    out
 }
 
 /// A vocabulary as stored in a model file: canonical, so that equal vocabularies give equal texts.
