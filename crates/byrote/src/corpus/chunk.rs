@@ -74,7 +74,9 @@ impl Chunk {
             block,
             shard: options.shard,
             blocks: 0,
-            most_blocks: usize::MAX,
+            most_blocks: options
+                .limit
+                .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX)),
             start: 0,
             carry: Vec::new(),
             beyond: 0,
@@ -192,10 +194,11 @@ impl Chunk {
 
     /// Ends a document of text, or a block of it: keeps it, or drops it if it belongs to another shard or is beyond the limit.
     pub(crate) fn finish(&mut self) {
-        // A text without tokens has no block.
-        if self.block.is_some() && self.own_kept() > 0 {
-            self.blocks += 1;
-            if !self.shard.is_dealt(self.blocks - 1) || self.ends.len() >= self.most_blocks {
+        if self.block.is_some() {
+            let is_own = self.shard.is_dealt(self.blocks);
+            // A text without tokens has no block.
+            self.blocks += u64::from(self.own_kept() > 0);
+            if !is_own || self.ends.len() >= self.most_blocks {
                 return self.tokens.truncate(self.start);
             }
         }

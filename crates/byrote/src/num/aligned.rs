@@ -3,7 +3,6 @@
 //! Kernels over such rows have no remainders: they advance in steps of [`LINE`] numbers, and vectors never straddle cache
 //! lines.
 
-use bytemuck::Zeroable;
 use std::ops::{Deref, DerefMut};
 
 /// The numbers in a line: one AVX-512 register of `f32`, two of `f64`.
@@ -38,17 +37,14 @@ pub fn line_at_mut<T>(values: &mut [T], at: usize) -> &mut [T; LINE] {
 #[repr(C, align(64))]
 struct Line<T>([T; LINE]);
 
-// SAFETY: a line is an array of numbers whose zeros are all zero bytes.
-unsafe impl<T: Zeroable> Zeroable for Line<T> {}
-
 /// An array of whole lines, aligned to 64 bytes.
 pub struct AlignedVec<T>(Vec<Line<T>>);
 
-impl<T: Zeroable> AlignedVec<T> {
-    /// Creates at least `n` zeros. The system clears the memory of a large array where it is first written to.
+impl<T: Copy + Default> AlignedVec<T> {
+    /// Creates at least `n` zeros.
     pub fn zeros(n: usize) -> Self {
         const { assert!(size_of::<Line<T>>() == LINE * size_of::<T>(), "a line has no padding") };
-        Self(bytemuck::zeroed_vec(n.div_ceil(LINE)))
+        Self(vec![Line([T::default(); LINE]); n.div_ceil(LINE)])
     }
 }
 

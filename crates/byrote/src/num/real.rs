@@ -12,7 +12,6 @@ pub trait Real:
     + Send
     + Sync
     + Default
-    + bytemuck::Zeroable
     + PartialOrd
     + Sub<Output = Self>
     + Div<Output = Self>

@@ -115,15 +115,24 @@ mod tests {
 
     #[test]
     fn every_instruction_set_agrees_with_plain_loops() {
-        let a: Vec<f64> = (0..48).map(|i| f64::from(i % 7) - 3.0).collect();
-        let b: Vec<f64> = (0..48).map(|i| f64::from(i % 5) - 2.0).collect();
-        let product: f64 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
-        let after: Vec<f64> = a.iter().zip(&b).map(|(a, b)| 0.5 * (a + 3.0 * b) + b).collect();
+        // The largest element is at every place in turn.
+        for shift in 0..48 {
+            let mut a: Vec<f64> = (0..48).map(|i| f64::from(i % 7) - 3.0).collect();
+            let mut b: Vec<f64> = (0..48).map(|i| f64::from(i % 5) - 2.0).collect();
+            a.rotate_left(shift);
+            b.rotate_left(shift);
+            agrees_with_plain_loops(&a, &b);
+        }
+    }
+
+    fn agrees_with_plain_loops(a: &[f64], b: &[f64]) {
+        let product: f64 = a.iter().zip(b).map(|(a, b)| a * b).sum();
+        let after: Vec<f64> = a.iter().zip(b).map(|(a, b)| 0.5 * (a + 3.0 * b) + b).collect();
         let largest = after.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let total: f64 = after.iter().map(|x| (x - largest).exp()).sum();
         let narrow = |v: &[f64]| v.iter().map(|&x| x as f32).collect::<Vec<f32>>();
         each(
-            |_| All(a.clone(), b.clone()),
+            |_| All(a.to_vec(), b.to_vec()),
             |(p, s, m, e)| {
                 assert_eq!((p, m), (product, largest));
                 assert!((s / total - 1.0).abs() < 1e-15);
@@ -131,11 +140,30 @@ mod tests {
             },
         );
         each(
-            |_| All(narrow(&a), narrow(&b)),
+            |_| All(narrow(a), narrow(b)),
             |(p, s, m, _)| {
                 assert_eq!((p, m.to_f64()), (product, largest));
                 assert!((s / total - 1.0).abs() < 1e-6);
             },
         );
+    }
+
+    struct Largest(Vec<f32>);
+    impl SimdKernel for Largest {
+        type Output = f32;
+        #[inline(always)]
+        fn call<I: Isa>(self, isa: I) -> f32 {
+            largest(isa, &self.0)
+        }
+    }
+
+    #[test]
+    fn the_largest_element_is_found_beside_nan_and_infinity() {
+        for at in 0..32 {
+            let mut row = vec![f32::NEG_INFINITY; 32];
+            row[(at + 5) % 32] = f32::NAN;
+            row[at] = -2.0;
+            each(|_| Largest(row.clone()), |found| assert_eq!(found, -2.0));
+        }
     }
 }

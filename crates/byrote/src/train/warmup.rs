@@ -10,8 +10,8 @@
 //! w += (1 - a) / (1 - a^t) (x - w)       the weights of the run after t steps: a mean of the iterates in which older ones count less
 //! ```
 //!
-//! The multiple p of the rate depends on the tensor: a row of a table is moved by few contexts and may move far, while what every context
-//! shares may not. The recipe was chosen on the built-in stories (`docs/depth.md`).
+//! The multiple p of the rate depends on the tensor: the rows of a table, each of which belongs to one token, may move far, the matrices
+//! that all contexts share may not. The recipe was chosen on the built-in stories (`docs/depth.md`).
 
 use super::evaluator::Evaluator;
 use super::state::{LOSS, LbfgsState, OptimizerMemory, Problem, State, Trouble, narrow, not_finite, wide};

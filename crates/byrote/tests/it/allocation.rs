@@ -1,4 +1,4 @@
-//! A training step allocates nothing: all memory is allocated before the first step.
+//! A training step allocates nothing: all memory is allocated before the second step.
 
 use allocation_counter::{AllocationInfo, measure};
 use byrote::corpus::{Corpus, Options, Outputs, Source};
@@ -38,7 +38,11 @@ fn loss_and_gradient_allocate_nothing() {
         let mut gradient = model.parameters().to_vec();
         let mut evaluator = Evaluator::new(config, &dataset);
         let mut evaluate = || assert!(evaluator.evaluate(model.parameters(), &mut gradient) > 0.0);
-        let found = alone(|| measure(|| (0..10).for_each(|_| evaluate())));
+        let found = alone(|| {
+            // Models of blocks take their memory with the first evaluation, when it is known into which batches they are divided.
+            evaluate();
+            measure(|| (0..10).for_each(|_| evaluate()))
+        });
         assert_eq!(found.count_total, 0, "{config:?}");
     }
 }

@@ -143,11 +143,22 @@ pub(crate) fn fill_to(
     target: usize,
     path: &Path,
 ) -> Result<bool> {
-    let wanted = target.saturating_sub(bytes.len());
-    huge_pages::reserve(bytes, wanted);
-    // Into memory that was not cleared before, where the input can.
-    let read = input.take(wanted as u64).read_to_end(bytes).map_err(|e| Error::io(path, "read", e))?;
-    Ok(read < wanted)
+    let mut end = bytes.len();
+    huge_pages::reserve(bytes, target.saturating_sub(end));
+    bytes.resize(target.max(end), 0);
+    let ended = loop {
+        if end == bytes.len() {
+            break false;
+        }
+        match input.read(&mut bytes[end..]) {
+            Ok(0) => break true,
+            Ok(n) => end += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(Error::io(path, "read", e)),
+        }
+    };
+    bytes.truncate(end);
+    Ok(ended)
 }
 
 #[cfg(test)]

@@ -161,11 +161,11 @@ fn blocks(files: Vec<Vec<Vec<u32>>>, of: usize, n_ctx: u32) -> (Source, Options)
 #[test]
 fn a_text_without_tokens_has_no_block() {
     let (source, mut options) = blocks(vec![vec![vec![]], vec![vec![0, 1, 2, 3, 0, 1, 2]]], 4, 8);
-    let tokens = [(1, 4), (2, 3)];
-    for (number, expect) in tokens {
-        options.shard = PartOf::new(number, 2).unwrap();
+    for (number, of, expect) in [(1, 1, (2, 7, 1)), (1, 2, (1, 4, 1)), (2, 2, (1, 3, 0))] {
+        options.shard = PartOf::new(number, of).unwrap();
         let found = Corpus::read(&source, &options, Outputs::default(), &Silent).unwrap().summary;
-        assert_eq!((found.documents, found.tokens), (1, expect), "shard {number} of 2");
+        let found = (found.documents, found.tokens, found.dropped.empty);
+        assert_eq!(found, expect, "shard {number} of {of}: documents, tokens, empty texts");
     }
 }
 

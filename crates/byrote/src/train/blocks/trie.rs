@@ -174,10 +174,12 @@ pub(super) fn part(dataset: &Dataset, contexts: &[Weighted], plan: impl Fn(usize
         // A chunk may be up to half longer or shorter for a good cut.
         let (at, last) = (i * step, cuts[cuts.len() - 1]);
         let (from, to) = ((at - step / 4).max(last + 1), (at + step / 4 + 1).min(n));
-        cuts.push(match i.is_multiple_of(per_lane) {
-            _ if from >= to => n.min(at).max(last),
-            true => nodes.cut_evenly(from, at, to),
-            false => nodes.cut(from, at, to),
+        cuts.push(if from >= to {
+            n.min(at).max(last)
+        } else if i.is_multiple_of(per_lane) {
+            nodes.cut_evenly(from, at, to)
+        } else {
+            nodes.cut(from, at, to)
         });
     }
     cuts.push(n);
