@@ -48,6 +48,12 @@ impl Beginning {
     const BYTES: usize = 15;
     const SYMBOL: u128 = 2;
 
+    /// The word that begins like this, if only one does: its bytes, and how many of them are the word's.
+    fn word(self) -> Option<([u8; 16], usize)> {
+        let n = (self.0 & 0xff).checked_sub(Self::SYMBOL)? as usize;
+        (n <= Self::BYTES).then_some((self.0.to_be_bytes(), n))
+    }
+
     /// Whether only one token begins like this.
     fn is_whole(self) -> bool {
         (self.0 & 0xff) <= Self::SYMBOL + Self::BYTES as u128
@@ -367,7 +373,7 @@ impl Vocabulary {
         let mut names = Arena::default();
         for (key, id) in self.keys().zip(0..) {
             let Some(marks) = marks(id) else { continue };
-            part.push(key, marks);
+            part.append(key, marks);
             if let (Key::Symbol(_), Some(name)) = (key, self.name(id)) {
                 names.push(name);
             }
@@ -414,7 +420,14 @@ impl Vocabulary {
         let mut vocabulary = Vocabulary::new(alphabet);
         for same in merge(lists, &order).chunk_by(|a, b| order(a, b).is_eq()) {
             let marks = place(vocabulary.len() as u32, same);
-            let appended = vocabulary.append(key(same[0].1, same[0].2), marks);
+            let (beginning, list, id) = same[0];
+            let appended = match beginning.word() {
+                // Its string is at hand, and that of the list may be far away.
+                Some((word, n)) if alphabet == Alphabet::Word => {
+                    vocabulary.append(Key::Word(&word[..n]), marks)
+                }
+                _ => vocabulary.append(key(list, id), marks),
+            };
             debug_assert!(appended, "the tokens of all lists have one alphabet");
         }
         vocabulary
@@ -554,6 +567,10 @@ mod tests {
             words in prop::collection::vec(prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(255)], 1..19), 2),
             symbols in prop::collection::vec(any::<u32>(), 2),
         ) {
+            for word in &words {
+                let found = Key::Word(word).beginning().word().map(|(bytes, n)| bytes[..n].to_vec());
+                prop_assert_eq!(found, (word.len() <= Beginning::BYTES).then(|| word.clone()));
+            }
             let keys = [Key::Bos, Key::Eos];
             let words: Vec<_> = keys.into_iter().chain(words.iter().map(|word| Key::Word(word))).collect();
             let symbols: Vec<_> = keys.into_iter().chain(symbols.into_iter().map(Key::Symbol)).collect();

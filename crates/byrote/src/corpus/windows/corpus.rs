@@ -141,7 +141,8 @@ fn text_of<C: Code>(documents: &Documents, maps: &[Vec<u32>], join: bool) -> Tex
         parts.push((run, own));
         rest = others;
     }
-    parts.into_par_iter().for_each(|(run, mut own)| {
+    // Piece by piece: some take longer, where the system clears memory first.
+    parts.into_par_iter().with_max_len(1).for_each(|(run, mut own)| {
         let codes = &codes[run.chunk];
         for (tokens, ends) in run.documents() {
             let (document, others) = own.split_at_mut(tokens.len());
