@@ -62,7 +62,7 @@ impl Chunk {
             Some(DocumentRule::Chunk(n)) => Some(n),
             _ => None,
         };
-        // Contexts that begin with their documents are sorted where they are.
+        // Prefixes are sorted in place, as they were read.
         let packs = options.window.contexts == ContextRule::Windows;
         Self {
             lexicon: Lexicon::new(alphabet),
