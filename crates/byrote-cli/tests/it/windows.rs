@@ -2,6 +2,8 @@
 
 use crate::{Case, names, prose};
 use serde_json::Value;
+use std::io::Write as _;
+use std::path::Path;
 
 /// The windows of every line, each as a line of its own.
 fn written_out(text: &str, n_ctx: usize, exact: bool) -> String {
@@ -315,4 +317,48 @@ fn what_says_nothing_is_said_plainly() {
     let output = case.run(["corpus", "--builtin", "20", "--loss", "1e300"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("e301 bytes unmemorized"), "{text}");
+}
+
+/// The figures that an independent program found, to all digits of a double.
+#[test]
+fn real_texts_have_their_published_figures_where_they_are() {
+    let cases: Vec<Value> = serde_json::from_str(include_str!("windows_of_real_texts.json")).unwrap();
+    for expected in cases {
+        // For example "shakespeare char train90 full stride 257".
+        let name: Vec<&str> = expected["name"].as_str().unwrap().split(' ').collect();
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+        let text = data.join(name[0]).with_extension("txt");
+        if !text.exists() {
+            let _ = writeln!(
+                std::io::stderr(),
+                "SKIPPED: the windows of {} (it is not in ../shared/data)",
+                name[0]
+            );
+            continue;
+        }
+        let n_ctx = expected["n_ctx"].to_string();
+        let mut arguments = vec!["corpus", text.to_str().unwrap(), "--tokenizer", name[1], "--n-ctx", &n_ctx];
+        arguments.extend(["--contexts", "windows"]);
+        let says = |word: &str| name.contains(&word);
+        for (applies, more) in [
+            (!says("lines"), &["--documents", "file"][..]),
+            (says("train90"), &["--split", "0..0.9"]),
+            (says("full"), &["--exact-length"]),
+            (says("stride"), &["--stride", name[name.len() - 1]]),
+        ] {
+            arguments.extend(more.iter().filter(|_| applies));
+        }
+        for memory in [&[][..], &["--max-memory", "4M"]] {
+            let found = Case::new().json(arguments.iter().chain(memory));
+            let floor =
+                |figures: &Value| figures["floor_nats"].to_string().trim_matches('"').parse::<f64>().unwrap();
+            let (is, should) = (floor(&found), floor(&expected));
+            assert!((is - should).abs() <= f64::EPSILON * should, "{arguments:?}: floor {is}, not {should}");
+            for (figure, value) in expected.as_object().unwrap() {
+                if !["name", "floor_nats"].contains(&figure.as_str()) {
+                    assert_eq!(found[figure], *value, "{figure} of {arguments:?} {memory:?}");
+                }
+            }
+        }
+    }
 }

@@ -1,10 +1,11 @@
 //! Documents in the chunks of several threads, in the order of the input.
 
+use super::beginning::Listed;
 use super::chunk::Chunk;
 use super::lexicon::FIRST;
 use super::provisional_ids::IdRun;
 use super::stored_documents::StoredDocuments;
-use super::vocabulary::{Alphabet, Listed, Vocabulary};
+use super::vocabulary::{Alphabet, Vocabulary};
 use rayon::prelude::*;
 use std::ops::Range;
 

@@ -3,9 +3,10 @@
 //! Tokens are numbered in the order in which they are met; the canonical ids of [`Vocabulary`] follow when a chunk is
 //! sorted. Bytes and characters are their own numbers; ids and words are interned.
 
+use super::beginning::Listed;
 use super::provisional_ids::ProvisionalIds;
 use super::short_words::ShortWords;
-use super::vocabulary::{Alphabet, Arena, Key, Listed, Vocabulary};
+use super::vocabulary::{Alphabet, Arena, Key, Vocabulary};
 use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;

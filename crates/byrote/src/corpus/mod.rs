@@ -37,6 +37,7 @@ pub(crate) mod vocabulary;
 pub(crate) mod window;
 pub(crate) mod windows;
 
+mod beginning;
 mod chunk;
 mod collect;
 mod documents;
